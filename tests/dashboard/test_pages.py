@@ -400,11 +400,23 @@ def test_the_runs_of_a_database_are_shown_by_its_url(tmp_path, visit):
         )
 
 
-def test_what_the_last_money_bought_is_told_over_five_rounds_at_least(tmp_path, visit):
-    """The last of twelve rounds alone costs more than a tenth of the budget."""
+STEEP = [0.26, 0.57, 0.79, 0.89, 0.96, 0.94, 0.95, 0.97, 0.97, 0.97, 0.98, 0.99]
+
+# the accuracies, the price of the last round, how many rounds a tenth bought, and which points
+CURVES = {
+    "the last round, which costs more": (STEEP, 8, 1, 1),
+    "two rounds": ([0.5] * 18 + [0.6, 0.7], 2, 2, 15),
+    "seven rounds, by means of five": ([0.5] * 65 + [0.51, 0.52, 0.53, 0.54, 0.55], 2, 7, 3),
+}
+
+
+@pytest.mark.parametrize(("accuracies", "last", "rounds", "points"), CURVES.values(), ids=CURVES)
+def test_the_last_tenth_of_the_money_spent_or_the_last_round_is_told_by_what_it_bought(
+    tmp_path, visit, accuracies, last, rounds, points
+):
     url = f"sqlite:///{tmp_path}/books.db"
     config = {
-        "budget": {"total": 30, "max_rounds": 12},
+        "budget": {"total": 1000, "max_rounds": 99},
         "clients": {"count": 3},
         "mechanism": {"name": "bid-price-first"},
         "allocator": {"name": "fixed", "n": 1},
@@ -412,10 +424,11 @@ def test_what_the_last_money_bought_is_told_over_five_rounds_at_least(tmp_path, 
     }
     with bara.open_session("spring", config) as session:
         session.begin(0.1)
-        for number in range(1, 13):
+        for number, accuracy in enumerate(accuracies, 1):
             session.ask()
-            session.award({"north": 1, "south": 8 if number == 12 else 2, "east": 9})
-            session.settle(0.1 + 0.05 * number)
+            price = last if number == len(accuracies) else 2
+            session.award({"north": 1, "south": price, "east": 9})
+            session.settle(accuracy)
     bought = visit(folder=url).get("/runs/spring.json").json()["glance"]["bought"]
-    assert bought["rounds"] == 5
-    assert bought["points"] == pytest.approx(25)
+    assert bought["rounds"] == rounds
+    assert bought["points"] == pytest.approx(points)

@@ -237,18 +237,18 @@ def _outlook(view: RunView) -> Json | None:
 
 
 def _bought(rounds: Sequence[ClosedRound]) -> Json | None:
-    """Return what the last tenth of the budget, or five rounds, did to the accuracy.
+    """Return what the last tenth of the money spent, or the last round, did to the accuracy.
 
-    The accuracy before and after is a mean over five rounds.
+    The accuracy before and after is a mean over as many rounds, at most five.
     """
     if len(rounds) < 12:
         return None
     last = rounds[-1]
-    since = last.spent - 0.1 * last.total
-    start = next(i for i, one in enumerate(rounds) if one.spent >= since)
-    start = min(start, len(rounds) - 6)  # the five rounds before and the last five are others
-    before = fmean(one.accuracy for one in rounds[max(start - 4, 0) : start + 1])
-    now = fmean(one.accuracy for one in rounds[-5:])
+    start = next(i for i, one in enumerate(rounds) if one.spent >= 0.9 * last.spent)
+    start = min(start, len(rounds) - 2)
+    mean_of = min(len(rounds) - 1 - start, 5)
+    before = fmean(one.accuracy for one in rounds[max(start + 1 - mean_of, 0) : start + 1])
+    now = fmean(one.accuracy for one in rounds[-mean_of:])
     return {
         **json_money(money=last.spent - rounds[start].spent),
         "rounds": last.round - rounds[start].round,
