@@ -35,6 +35,12 @@ def text(renderable, width=80):
     return console.export_text()
 
 
+def test_the_page_of_a_run_says_that_corrections_are_not_in_its_payments():
+    payments = run_report(result(), "", "bara run").partition("<h2>Payments</h2>")[2]
+    assert "Corrections" in payments
+    assert "bara ledger" in payments
+
+
 def test_a_spark_line_spans_low_to_high_and_is_thinned():
     assert spark_line([0.0, 1.0]) == "▁█"
     assert len(spark_line(list(range(1000)), width=50)) == 50

@@ -155,12 +155,18 @@ def run_report(result: Result, config_toml: str, command: str) -> str:
         f"<p>{clients}, seed {result.seed}; {ended}.</p>"
         + fact_list(_facts(result) | _remembered(result))
         + figures(run_charts(result))
-        + f"<h2>Payments</h2>{_payments(result)}"
+        + f"<h2>Payments</h2>{_payments(result)}{_SETTLED}"
         + _contributions(result)
         + _shapley(result)
         + repeat(command, config_toml)
     )
     return page(f"{result.dataset}: {result.allocator} on {result.mechanism}", body)
+
+
+_SETTLED = """
+<p>As settled. Corrections are in the ledger (<code>bara ledger</code>); what is spent, above,
+counts only those made before the last round.</p>
+"""
 
 
 def comparison_report(comparison: Comparison) -> str:
