@@ -428,6 +428,20 @@ def test_the_list_of_batches_says_what_was_transferred_and_who_owes(config, tmp_
     assert at(config, kept_back) == {}
 
 
+def test_what_a_client_owes_is_to_be_asked_back_once_the_run_has_ended(config):
+    at(config, new_batch)
+    at(config, lambda books: correct(books, 1, "north", money("-2.25")), hold=True)
+    assert "kept back" in cli(config, "payouts").output
+    with bara.open_session("spring", config) as session:
+        while session.ask() is not None:
+            session.award({"south": 4})
+            session.settle(0.2)
+    said = cli(config, "payouts").output
+    assert "north owes 2.25 EUR" in said
+    assert "ask for it back" in said
+    assert "kept back" not in said
+
+
 def test_a_client_whose_payment_was_taken_back_before_any_batch_owes_nothing(config):
     at(config, lambda books: correct(books, 1, "north", money("-6.50")), hold=True)
     assert at(config, kept_back) == {}

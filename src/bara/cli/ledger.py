@@ -367,13 +367,15 @@ def payouts_command(
                 made = payouts.batches(books)
                 due = payouts.due(books)
                 owing = payouts.kept_back(books)
+                ended = books.ended() is not None
             if as_json:
                 listed = list(made)
                 if due:
                     listed.append(due)
                 print_json([payouts.batch_json(books, one) for one in listed])
             else:
-                show(batches_table(made, due, owing, books.purse.currency, folder.address))
+                currency = books.purse.currency
+                show(batches_table(made, due, owing, currency, folder.address, ended=ended))
             return
         if message is not None:
             say(message(wanted), nl=False)

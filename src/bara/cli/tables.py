@@ -136,6 +136,8 @@ def batches_table(
     owing: "Mapping[str, int]",
     currency: str | None,
     address: str,
+    *,
+    ended: bool,
 ) -> RenderableType:
     """Return the table of all batches, if any, and lines about what is due and who owes.
 
@@ -145,6 +147,7 @@ def batches_table(
         owing: What clients owe after corrections, by client.
         currency: The currency of the run, if it has one.
         address: The words that name the run in a command.
+        ended: Whether the run has ended, so that clients earn nothing later.
     """
     words = "nothing is due: every payment is in a batch"
     if due is not None:
@@ -152,8 +155,11 @@ def batches_table(
         words = f"{amount} to {counted(len(due.payments), 'client')} is due, in no batch yet"
         words += f"; make one with: bara ledger {spelled(address)} payouts --new"
     for client, owed in owing.items():
-        words += f"\n{spelled(client)} owes {show_money(owed, currency)}, "
-        words += "which is kept back from what it earns later"
+        words += f"\n{spelled(client)} owes {show_money(owed, currency)}"
+        if ended:
+            words += "; the run has ended, so ask for it back"
+        else:
+            words += ", which is kept back from what it earns later"
     if not made:
         return Group(Text(words))
     table = _table("batch", "made", "rounds", "clients", *_money("amount", currency=currency))
