@@ -77,6 +77,17 @@ def test_a_chart_says_in_words_what_it_shows():
     assert "legend" not in draw(chart)
 
 
+def test_large_amounts_on_an_axis_have_thousands_separators_and_fractions_stay_short():
+    lines = (ChartLine("even", [0, 40_000], [0.1, 1_500_000]),)
+    drawn = draw(Chart("Spent", "round", "spent", lines))
+    assert ">1,500,000</text>" in drawn
+    assert "e+" not in drawn
+    shares = (ChartLine("even", [0, 1], [0.0, 0.3]),)
+    for per_cent in (True, False):
+        drawn = draw(Chart("Share", "round", "share", shares, per_cent=per_cent))
+        assert max(map(len, re.findall(r">([0-9.,]+)(?: %)?</text>", drawn))) <= 4
+
+
 def test_several_lines_have_a_legend_bands_and_room_below_zero():
     lines = (
         ChartLine("<one>", [0, 1], [0.5, -0.5], ([0.4, -0.6], [0.6, -0.4])),

@@ -404,7 +404,7 @@ def _scale_by_logarithm(ax: Axes, chart: Chart) -> None:
     apart = -(-len(places) // 8)
     shown = places[::apart]
     ax.set_xscale("log")
-    ax.set_xticks(shown, [f"{place:g}" for place in shown])
+    ax.set_xticks(shown, [f"{place:,.10g}" for place in shown])
     ax.minorticks_off()
 
 

@@ -56,7 +56,7 @@ def _draw_lines(chart: Chart) -> str:
         if line.dot is not None:
             x, y = place_of(line.xs[line.dot], line.ys[line.dot])
             drawn += f'<circle class="{look}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
-        told.append(f"{line.name} from {line.ys[0]:.3g} to {line.ys[-1]:.3g}")
+        told.append(f"{line.name} from {_number(line.ys[0], 3)} to {_number(line.ys[-1], 3)}")
     for place, name in chart.marks:
         x = left + min(max((place - start) / (end - start), 0.0), 1.0) * width
         drawn += f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{top + height}"/>'
@@ -72,8 +72,8 @@ def _draw_lines(chart: Chart) -> str:
     if chart.has_log_x:
         x_name += ", log scale"
     axis = (
-        f'<text x="{left}" y="{foot}">{start:,.4g}</text>'
-        f'<text x="{left + width}" y="{foot}" text-anchor="end">{end:,.5g}</text>'
+        f'<text x="{left}" y="{foot}">{_number(start)}</text>'
+        f'<text x="{left + width}" y="{foot}" text-anchor="end">{_number(end, 5)}</text>'
         f'<text x="{left + width / 2}" y="{foot}" text-anchor="middle">{x_name}</text>'
     )
     label = f"{chart.title}, over {chart.x_name}: {'; '.join(told)}"
@@ -134,8 +134,14 @@ def _legend(chart: Chart) -> str:
     return f'<p class="legend">{shown}</p>'
 
 
+def _number(value: float, digits: int = 4) -> str:
+    """Return a number with so many digits, or as many as it has before the point."""
+    whole = len(f"{abs(value):.0f}")
+    return f"{value:,.{max(digits, whole)}g}"
+
+
 def _tick(value: float, chart: Chart) -> str:
-    return f"{100 * value:,.4g} %" if chart.per_cent else f"{value:,.4g}"
+    return f"{_number(100 * value)} %" if chart.per_cent else _number(value)
 
 
 _LINE = 20
