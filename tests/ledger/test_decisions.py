@@ -283,6 +283,19 @@ def test_a_database_that_cannot_be_read_says_nothing_of_steps_and_resuming(tmp_p
     assert not any(word in said for word in ("this step", "resume", "config.toml"))
 
 
+def test_a_database_that_is_named_as_a_file_is_told_by_its_url(tmp_path, monkeypatch):
+    config = settings(tmp_path)
+    with bara.open_session("spring", config) as session:
+        session.begin(0.1)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("spring")
+    for words in (["books.db"], ["books.db", "--run", "spring"]):
+        said = CliRunner().invoke(app, ["ledger", *words])
+        assert (said.exit_code, "sqlite:///books.db" in said.output) == (2, True)
+    assert CliRunner().invoke(app, ["ledger", "sqlite:///books.db"]).exit_code == 0
+    assert "sqlite" not in CliRunner().invoke(app, ["ledger", "notes.txt"]).output
+
+
 def test_two_approvals_of_nothing_that_waits_are_refused():
     with refused(ConfigError, "ledger.approvals", "ledger.approve_above"):
         Config.load(None, ["ledger.approvals=2"])

@@ -188,11 +188,24 @@ def find_run(place: str, run: str | None = None) -> Place:
     """Find a run by its folder, or by the URL of its database and its name there."""
     if "://" in place:
         return DatabaseRun.find(place, run)
+    if _is_sqlite(Path(place)):
+        raise ConfigError(
+            f"{place!r} is a SQLite database, and not the folder of a run; name the runs in it by "
+            f"its URL: sqlite:///{place}"
+        )
     if run is not None:
         raise ConfigError(
             f"--run {run} names a run of a database, and {place!r} is a folder; leave it out"
         )
     return RunFolder.find(Path(place))
+
+
+def _is_sqlite(path: Path) -> bool:
+    """Return whether a path is a SQLite database, by the first bytes of every such file."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
 
 
 def _own(given: Given) -> Config:
