@@ -65,6 +65,23 @@ def test_costs_by_client_are_asked_as_they_are():
         assert federation.bids(number).prices.tolist() == [80_000_000, 25_500_000, 60_000_000]
 
 
+def test_where_no_data_name_the_clients_their_costs_do(tmp_path):
+    file = tmp_path / "costs.csv"
+    file.write_text("client,cost\nBonn,25.5\nAachen,80\n")
+    for costs in ({"Bonn": 25.5, "Aachen": 80}, str(file)):
+        config = Config.load(SMALL, clients={"costs": costs})
+        bids = assemble(config).federation.bids(1)
+        assert dict(zip(bids.clients, bids.prices.tolist(), strict=True)) == {
+            "Bonn": 25_500_000,
+            "Aachen": 80_000_000,
+        }
+        assert config.clients.count == 2
+    with refused(ConfigError, "clients.strategic", "2", "5"):
+        Config.load(SMALL, clients={"costs": {"Bonn": 1, "Aachen": 2}, "strategic": 5})
+    with refused(ConfigError, "clients.costs", "'Bonn'"):
+        assemble(Config.load(SMALL, clients={"costs": {"Bonn": 1, "Aachen": 2}, "count": 3}))
+
+
 def test_what_is_redrawn_is_a_factor_of_the_costs():
     costs = {"client-0": 80.0, "client-1": 20.0}
     clients = {"count": 2, "costs": costs, "bids": "uniform(0.9, 1.1)"}

@@ -58,7 +58,10 @@ def with_what_data_say(config: "AnyConfig") -> "AnyConfig":
 
 
 def with_amounts(config: "AnyConfig") -> "AnyConfig":
-    """Set clients' costs and agreed fees as numbers, if files say them; costs are asked as is."""
+    """Set clients' costs and agreed fees as numbers, if files say them; costs are asked as is.
+
+    Without data, whoever has a cost is a client.
+    """
     clients = config.clients
     mechanism = config.mechanism
     currency = config.budget.currency
@@ -73,7 +76,13 @@ def with_amounts(config: "AnyConfig") -> "AnyConfig":
         found["costs"] = read_amounts(Path(clients.costs), "cost", currency)
     if "bids" not in clients.model_fields_set:
         found["bids"] = "constant(1)"
-    return config.model_copy(update={"clients": clients.model_copy(update=found)})
+    named = config.engine.has_clients and not config.engine.has_data
+    if named and "count" not in clients.model_fields_set:
+        found["count"] = len(found.get("costs", clients.costs))
+    clients = clients.model_copy(update=found)
+    if named:
+        clients.check()
+    return config.model_copy(update={"clients": clients})
 
 
 def _pinned(data: "DataSection") -> "DataSection":

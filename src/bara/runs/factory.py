@@ -200,11 +200,14 @@ def bidders(
     Args:
         config: The configuration of the run.
         requirements: What the mechanism requires of the federation.
-        held: Who the clients are and what they hold; None for clients without data, which are
-            numbered.
+        held: Who the clients are and what they hold; None for clients without data, whom
+            `clients.costs` may name, and who are numbered else.
     """
     clients = config.clients
     names = client_names(clients.count)
+    own = clients.costs
+    if isinstance(own, dict) and len(own) == clients.count and not own.keys() & set(names):
+        names = tuple(own)
     sizes = None
     if held is not None:
         names = tuple(held.names)
