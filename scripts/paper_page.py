@@ -27,6 +27,7 @@ from bara.paper.analysis import (
     after_correction,
     described,
     grouped,
+    mean_curve,
     standing,
 )
 from bara.paper.exhibits import BARA, BORDER, DATASETS, EXHIBITS, HORIZON, TITLES, Scale
@@ -121,7 +122,7 @@ def _curves(shown):
     """The mean accuracy of each method at three moments, on the exhibit's one dataset."""
     methods = {}
     for (method,), rows in grouped(shown.rows, "method"):
-        methods[method] = [100 * row["accuracy"] for row in rows]
+        methods[method] = [100 * accuracy for accuracy in mean_curve(rows)]
     lines = []
     for title, moment in (("round 50", 50), ("round 150", 150), ("the end", -1)):
         values = [found[min(moment, len(found) - 1)] for found in methods.values()]
@@ -162,21 +163,38 @@ ANSWERS = {
     ("fig1-digits-stable", "digits"): "digits, stable prices",
     ("fig1-digits-stable-fast", "digits"): "digits, stable prices, three times the rate",
     ("border", "early"): TITLES["early"],
-    ("fig1-digits-sum", "digits"): "digits, updates added up",
-    ("fig1-mnist-sum", "mnist"): "MNIST, updates added up",
+    ("border-stable", "early"): f"{TITLES['early']}, stable prices",
 }
 """The lines of the first table: the file of data and the dataset of each, and its title."""
 
+AVERAGED = {
+    ("fig1-mnist-averaged", "mnist"): "MNIST",
+    ("fig1-digits-averaged", "digits"): "digits",
+    ("fig1-digits-shares-averaged", "digits"): "digits, T_max binds EA's share only",
+    ("fig1-digits-stable-averaged", "digits"): "digits, stable prices",
+    ("fig1-digits-stable-fast-averaged", "digits"): "digits, stable prices, three times the rate",
+}
+"""The lines of the table of runs that average updates."""
+
 
 def answers():
-    """Every setting that trained, with the three readings less EA."""
-    lines = []
-    for (name, dataset), title in ANSWERS.items():
+    """Every setting that trained, with the three readings minus EA."""
+    return _settings(ANSWERS, BARA)
+
+
+def averaged():
+    """Figure 1 where updates are averaged, with all the paper's methods minus EA."""
+    return _settings(AVERAGED, [*BARA, "MIA", "MDA", "RA"])
+
+
+def _settings(lines, methods):
+    made = []
+    for (name, dataset), title in lines.items():
         rows = {row["method"]: row for row in table(name) if row["dataset"] == dataset}
         base = rows[BASELINE]
-        read = [_less(rows.get(method)) for method in BARA]
-        lines.append([title, _points(base, "final"), *read, str(base["seeds"])])
-    return _markdown(["", BASELINE, *BARA, "seeds"], lines) + "\n"
+        found = [_less(rows.get(method)) for method in methods]
+        made.append([title, _points(base, "final"), *found, str(base["seeds"])])
+    return _markdown(["", BASELINE, *methods, "seeds"], made) + "\n"
 
 
 SWEEPS = {
@@ -229,6 +247,7 @@ CONDITIONS = {
     "": "",
     "-digits": "",
     "-digits-shares": ", no deadline",
+    "-digits-stable": ", stable prices",
     "-digits-stable-fast": ", stable prices, three times the rate",
     "-digits-unlimited": ", n* of 19, no budget",
 }
@@ -304,6 +323,7 @@ def page(path=PAGE):
     text = path.read_text()
     makers = {
         "answers": answers,
+        "averaged": averaged,
         "sweep": sweep,
         "best-numbers": best_numbers,
         "settling": settling,

@@ -1,5 +1,7 @@
 """The paper's figures: what their panels show, and that the map is drawn."""
 
+from itertools import product
+
 import pytest
 
 from bara.paper.analysis import described
@@ -94,17 +96,13 @@ def test_figure_three_says_where_seeds_end_and_keeps_to_regrets_that_there_can_b
 
 
 def curve_rows(methods=("EA", "MIA", "planner")):
-    return [
-        {
-            "dataset": "digits",
-            "method": method,
-            "round": t,
-            "accuracy": 0.1 + t / 100,
-            "accuracy_margin": None,
-        }
-        for method in methods
-        for t in range(50)
-    ]
+    """Two seeds for each method, the second of which ends in round 9."""
+    rows = []
+    for method, (seed, rounds) in product(methods, enumerate((50, 10))):
+        for t in range(rounds):
+            row = {"dataset": "digits", "method": method, "seed": seed, "round": t}
+            rows.append({**row, "accuracy": 0.1 + t / 100})
+    return rows
 
 
 def test_figure_four_has_a_panel_for_each_method_with_even_allocation_in_it():
@@ -114,7 +112,9 @@ def test_figure_four_has_a_panel_for_each_method_with_even_allocation_in_it():
         ["EA", "the method in the title"]
     ] * 2
     (alone,) = exhibit_charts(shown("fig4", curve_rows(["EA"])))
-    assert len(alone.lines) == 1
+    (line,) = alone.lines
+    assert line.ys[9] == pytest.approx(0.19)
+    assert line.ys[49] == pytest.approx((0.59 + 0.19) / 2)  # an ended run counts as it ended
 
 
 def saved_figure(charts, tmp_path, monkeypatch):

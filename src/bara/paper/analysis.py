@@ -240,12 +240,13 @@ def _changes(played: Iterable[Result]) -> float | None:
 
 
 def clients(exhibit: Exhibit, runs: Runs, dataset: str, _scale: Scale) -> list[Row]:
-    """Return the n of every round, for every seed and every reading of BARA."""
+    """Return the n of every round and what it predicts, for every seed and reading of BARA."""
     rows = []
     for method, allocator in exhibit.methods.items():
         for seed, run in runs.of(f"{exhibit.family}-{dataset}", allocator).items():
-            whose = {"dataset": dataset, "method": method, "seed": seed}
-            rows += [{**whose, "round": e["round"], "n": e["n"]} for e in run.history[1:]]
+            for entry in run.history[1:]:
+                row = {"dataset": dataset, "method": method, "seed": seed, "round": entry["round"]}
+                rows.append({**row, "n": entry["n"], "estimate": entry.get("estimate")})
     return rows
 
 
@@ -301,15 +302,21 @@ def _lasting(columns: Iterable[FloatArray], t: int) -> list[FloatArray]:
 
 
 def accuracy_curves(exhibit: Exhibit, runs: Runs, dataset: str, _scale: Scale) -> list[Row]:
-    """Return each method's mean accuracy by round; an ended run counts with its last value."""
+    """Return the accuracy of every round, for every seed and every method."""
     rows = []
     for method, allocator in exhibit.methods.items():
-        ended = list(runs.of(f"{exhibit.family}-{dataset}", allocator).values())
-        for t in range(max((run.rounds for run in ended), default=-1) + 1):
-            accuracy = estimate([run.history[min(t, run.rounds)]["accuracy"] for run in ended])
-            row = {"dataset": dataset, "method": method, "round": t}
-            rows.append(row | _estimated("accuracy", accuracy))
+        for seed, run in runs.of(f"{exhibit.family}-{dataset}", allocator).items():
+            for entry in run.history:
+                row = {"dataset": dataset, "method": method, "seed": seed, "round": entry["round"]}
+                rows.append({**row, "accuracy": entry["accuracy"]})
     return rows
+
+
+def mean_curve(rows: Sequence[Row]) -> list[float]:
+    """Return one method's mean accuracy by round; an ended run counts with its last value."""
+    curves = [column(own, "accuracy") for _, own in grouped(rows, "seed")]
+    rounds = max(map(len, curves))
+    return [fmean(curve[min(t, len(curve) - 1)] for curve in curves) for t in range(rounds)]
 
 
 def _estimated(name: str, value: Estimate | None) -> Row:
@@ -432,7 +439,7 @@ def grouped(rows: Sequence[Row], *keys: str) -> list[tuple[tuple[Any, ...], list
 def _say_curves(rows: Sequence[Row]) -> str:
     said = []
     for (method,), own in grouped(rows, "method"):
-        accuracy = column(own, "accuracy")
+        accuracy = mean_curve(own)
         last = len(accuracy) - 1
         marks = [f"{100 * accuracy[min(t, last)]:.1f}" for t in (50, 150, last)]
         said.append(f"{method} {' / '.join(marks)}")

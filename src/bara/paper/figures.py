@@ -10,7 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from bara.paper.analysis import BASELINE, BOUND, LESS, T_0, ExhibitResult, Row, grouped, standing
+from bara.paper.analysis import (
+    BASELINE,
+    BOUND,
+    LESS,
+    T_0,
+    ExhibitResult,
+    Row,
+    grouped,
+    mean_curve,
+    standing,
+)
 from bara.paper.exhibits import TITLES
 from bara.reports.charts import SHADES, Chart, ChartLine
 from bara.reports.dots import Dot, DotChart
@@ -215,7 +225,8 @@ def _accuracies(title: str, rows: Sequence[Row]) -> list[Chart]:
     """Return a panel for each method of a dataset, with the baseline in every one."""
     lines = {}
     for (method,), own in grouped(rows, "method"):
-        lines[method] = replace(_mean_line(method, own, "accuracy"), band=None)
+        accuracy = mean_curve(own)
+        lines[method] = ChartLine(method, range(len(accuracy)), accuracy)
     behind = [lines.pop(BASELINE)] if BASELINE in lines and len(lines) > 1 else []
     charts = []
     for method, line in lines.items():
