@@ -45,6 +45,27 @@ def test_a_mechanism_is_measured_against_another_under_each_allocator(found):
     assert differences(found, "mechanism=fair") == differences(found, "fair")
 
 
+def test_a_line_without_the_first_allocator_beside_it_is_measured_against_nothing(found):
+    few = [run for run in found.results if (run.allocator, run.mechanism) != ("even", "fair")]
+    few += [replace(run, allocator="finale") for run in few if run.mechanism == "fair"]
+    head, *lines = rows_of(bara.Comparison(few, bases=found.bases))
+    measured = {(line[0], line[1]): bool(line[head.index("vs first")]) for line in lines}
+    assert measured == {
+        ("even", "bid-price-first"): False,
+        ("random", "bid-price-first"): True,
+        ("random", "fair"): False,
+        ("finale", "fair"): False,
+    }
+
+
+@pytest.mark.parametrize("key", ["training.learning_rate", "training.memory"])
+def test_keys_that_a_federation_ignores_are_refused_before_anything_is_run(key, tmp_path):
+    grid = {key: [0.1, 0.3] if key.endswith("rate") else ["off", "plain"]}
+    with refused(ConfigError, "training", "synthetic"):
+        bara.compare(SMALL, allocators=["even"], grid=grid, jobs=1, out=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
 def test_any_allocator_is_a_baseline_and_so_is_a_whole_line(found):
     under = {
         ("even", "bid-price-first"): True,

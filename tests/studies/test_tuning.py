@@ -93,6 +93,16 @@ def test_a_comparison_says_what_was_tuned_and_keeps_the_pilots(tmp_path):
     assert opened.pilots == found.pilots
 
 
+def test_another_experiment_in_the_folder_is_refused_before_any_pilot_is_played(tmp_path):
+    bara.compare(QUICK, allocators=["even"], seeds=1, out=tmp_path, jobs=1)
+    stored = sorted(tmp_path.iterdir())
+    other = {**QUICK, "budget": {"total": 30, "max_rounds": 6}}
+    tune = {"training.learning_rate": RATES}
+    with refused(ConfigError, "budget.total", tmp_path):
+        bara.compare(other, allocators=["even"], seeds=1, tune=tune, out=tmp_path, jobs=1)
+    assert sorted(tmp_path.iterdir()) == stored
+
+
 def tuned_comparison():
     history = [{"round": t, "accuracy": 0.1, "cost": t, "n": t} for t in range(3)]
     pilots = [

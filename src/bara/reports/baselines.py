@@ -24,9 +24,10 @@ def baselines(results: Sequence[Result], against: str = "") -> dict[str, str]:
     if against in lines:
         return {name: against for name in lines if name != against}
     key = _key_of(list(lines.values()), against)
+    wanted = against.removeprefix(f"{short_key(key)}=") or _value(results[0], key)
     groups: dict[str, str] = {}
     for name, line in lines.items():
-        if not against or _value(line, key) == against.removeprefix(f"{short_key(key)}="):
+        if _value(line, key) == wanted:
             groups.setdefault(_others(line, key), name)
     found = {}
     for name, line in lines.items():

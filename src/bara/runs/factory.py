@@ -166,10 +166,12 @@ def keeping(config: Config, folder: Path | None) -> Keeping:
 
 
 def check_engine(config: Config) -> None:
-    """Refuse an engine that does not exist, or one whose runs bara does not play."""
+    """Refuse an engine that does not exist, whose runs bara does not play, or that ignores keys."""
     check_player(config.federation.engine)
     if config.federation.part is None:
         FEDERATIONS.factory(config.federation.engine)
+    if config.federation.engine == SYNTHETIC:
+        _refuse_what_needs_data(config)
 
 
 def epsilons(config: Config, requirements: Requirements) -> FloatArray | None:

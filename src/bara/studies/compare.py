@@ -112,6 +112,7 @@ def compare(
     shares = _shares(budgets, first, suite)
     folder = None if out is None else Path(out)
     run = partial(run_grid, folder=folder, jobs=jobs, cluster=cluster, progress=progress)
+    made = _made(command, bases, against)
     pilot_cells: list[Cell] = []
     tried: list[Result] = []
     if tune:
@@ -122,13 +123,12 @@ def compare(
             _, made_so = _experiments(source, suite, changed, varied, only=only, full=full)
             choices += [(point, one) for one in made_so]
         every = _choices(choices, wanted, seeds, shares)
-        tuning.check(every)
+        _check_before_pilots(tuning, folder, made, every)
         pilot_cells = _choices(choices, wanted, tuning.seeds, shares)
         tried, best = _tried(pilot_cells, run)
         every = with_chosen(every, best)
     else:
         every = _choices([({}, one) for one in experiments], wanted, seeds, shares)
-    made = _made(command, bases, against)
     if not command:
         options: dict[str, Any] = {
             "tune": dict(tune or {}),
@@ -175,6 +175,15 @@ def _choices(
     for tuned, one in choices:
         every += cells(one.config, wanted, seeds, one.setting, one.varied, shares, tuned)
     return every
+
+
+def _check_before_pilots(
+    tuning: Tuning, folder: Path | None, made: Description, grid: Sequence[Cell]
+) -> None:
+    """Refuse what would be refused after the pilots, which may take hours."""
+    tuning.check(grid)
+    if folder is not None and Description.is_in(folder):
+        Description.read(folder).refuse_another_experiment(folder, made, grid)
 
 
 def _tried(

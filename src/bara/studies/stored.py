@@ -113,7 +113,7 @@ class Description:
         """
         if set(self.cells) <= set(new.cells):
             return new
-        self._refuse_another_experiment(folder, new, grid)
+        self.refuse_another_experiment(folder, new, grid)
         old = self.by_key(folder)
         due = {cell.key: to_come(cell) for cell in grid}
         made_by = {cell.key: cell.made_by for cell in grid}
@@ -160,9 +160,10 @@ class Description:
         pilots = list(dict.fromkeys([*self.pilots, *new.pilots]))
         return Description(command, self.config, keys, bases, against, script, pilots)
 
-    def _refuse_another_experiment(
+    def refuse_another_experiment(
         self, folder: Path, new: "Description", grid: Sequence[Cell]
     ) -> None:
+        """Refuse a comparison whose experiment differs in a key that neither of the two varies."""
         if not self.bases or ("" in self.bases) != ("" in new.bases):
             raise ConfigError(
                 f"{str(folder)!r} holds a comparison of another kind; give this one a folder of "
