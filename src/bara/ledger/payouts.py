@@ -125,8 +125,10 @@ def paid_by_batch(connection: sa.Connection, books: Books) -> dict[int, dict[str
         connection: The database.
         books: The run's books, whose record must be whole.
     """
-    made = _Account(connection, books).batches
-    return {one.number: {who: amount for who, amount, _ in one.payments} for one in made}
+    found = {}
+    for batch in _Account(connection, books).batches:
+        found[batch.number] = {client: amount for client, amount, _ in batch.payments}
+    return found
 
 
 def payments_of(books: Books, client: str, round_number: int) -> list[dict[str, Any]]:

@@ -315,8 +315,10 @@ def accuracy_curves(exhibit: Exhibit, runs: Runs, dataset: str, _scale: Scale) -
 def mean_curve(rows: Sequence[Row]) -> list[float]:
     """Return one method's mean accuracy by round; an ended run counts with its last value."""
     curves = [column(own, "accuracy") for _, own in grouped(rows, "seed")]
-    rounds = max(map(len, curves))
-    return [fmean(curve[min(t, len(curve) - 1)] for curve in curves) for t in range(rounds)]
+    means = []
+    for t in range(max(map(len, curves))):
+        means.append(fmean(curve[min(t, len(curve) - 1)] for curve in curves))
+    return means
 
 
 def _estimated(name: str, value: Estimate | None) -> Row:
