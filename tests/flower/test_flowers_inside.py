@@ -10,7 +10,7 @@ from .test_strategy_contract import PAGE
 SOURCE = Path(__file__).parents[2] / "src" / "bara"
 MODULES = [*(SOURCE / "flower").glob("*.py"), *(SOURCE / "templates" / "flower-app").rglob("*.py")]
 PUBLIC = {"app", "clientapp", "clientapp.mod", "serverapp", "serverapp.strategy"}
-TABLE = PAGE.partition("## What it uses of Flower's inside")[2].partition("\n## ")[0]
+TABLE = PAGE.partition("## Which private parts of Flower it uses")[2].partition("\n## ")[0]
 
 
 def imports(tree):
