@@ -20,6 +20,8 @@ def baselines(results: Sequence[Result], against: str = "") -> dict[str, str]:
             with everything else equal. Empty for the first allocator; where there is only one, for
             the first line.
     """
+    if not results:
+        return {}
     lines = {result.name: result for result in results}
     if against in lines:
         return {name: against for name in lines if name != against}
